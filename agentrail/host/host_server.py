@@ -100,7 +100,7 @@ from agentrail.host.profiles import HostedSpecs, Profile, Profiles, ProfileTable
 from agentrail.host.requests.http_messages import Handler, HttpRequest, HttpResponse
 from agentrail.host.requests.proxies import Proxies
 from agentrail.host.requests.site_policy import SitePolicy, screened
-from agentrail.host.tenant_money import keeping_money, warn_of_prices
+from agentrail.host.tenant_money import keep_money, keeping_money, warn_of_prices
 from agentrail.host.uploads.session_files import SessionFiles
 from agentrail.host.uploads.written_files import WrittenPaths
 from agentrail.host.websocket.socket_calls import SocketParts
@@ -537,22 +537,20 @@ class Host:
             specs = HostedSpecs(self._profiles, row, turns, self._context_providers)
             async with self._supervised(specs, turns, nursery, supervisor) as (root, journal):
                 specs.serve(root)
-                watching = HealthParts.watching(root, "" if self.cluster is None else self.cluster.address)
-                with keeping_money(root, self.limits.usd_per_day, is_guest=supervisor is not None):
-                    await specs.check()
-                    with watching as health:
-                        nursery.start_soon(health.tree.run)
-                        nursery.start_soon(health.tree.forget)
-                        nursery.start_soon(health.lag.measure)
-                        frames, drain = EventFrames(self.limits, health.figures), HostDrain()
-                        nursery.start_soon(frames.shed)
-                        checks = {PROFILES: specs.can_start, **self._checks}
-                        readiness = Readiness(journal, health, row, checks, self.limits, nursery)
-                        who = guarded(authenticator)
-                        application = self._application(
-                            specs, turns, nursery, who, frames, health, readiness, drain, journal
-                        )
-                        yield Opened(application, root, turns, frames, health.metrics, drain, supervisor is not None)
+                await specs.check()
+                with HealthParts.watching(root, "" if self.cluster is None else self.cluster.address) as health:
+                    nursery.start_soon(health.tree.run)
+                    nursery.start_soon(health.tree.forget)
+                    nursery.start_soon(health.lag.measure)
+                    frames, drain = EventFrames(self.limits, health.figures), HostDrain()
+                    nursery.start_soon(frames.shed)
+                    checks = {PROFILES: specs.can_start, **self._checks}
+                    readiness = Readiness(journal, health, row, checks, self.limits, nursery)
+                    who = guarded(authenticator)
+                    application = self._application(
+                        specs, turns, nursery, who, frames, health, readiness, drain, journal
+                    )
+                    yield Opened(application, root, turns, frames, health.metrics, drain, supervisor is not None)
 
     @asynccontextmanager
     async def _supervised(
@@ -562,7 +560,8 @@ class Host:
         if supervisor is not None:
             shared = share(supervisor, specs.returning)
             nursery.start_soon(shared.bring_back)
-            with shared.supervisor.figures(METRIC_TENANTS).telling(turns):
+            keeping = keeping_money(shared.supervisor, self.limits.usd_per_day)
+            with shared.supervisor.figures(METRIC_TENANTS).telling(turns), keeping:
                 yield shared.supervisor, shared.journal
             return
         journal = self.journal or MemoryJournal()
@@ -571,6 +570,7 @@ class Host:
             slots = True if self.cluster.slots is None else self.cluster.slots
             opening = partial(opening, address=self.cluster.address, lease=self.cluster.lease, cluster=slots)
         async with opening(**self._supervisor_options) as root:
+            keep_money(root, self.limits.usd_per_day)
             root.figures(METRIC_TENANTS).tell(turns)  # also while it closes, as turns may end then
             yield root, journal
 

@@ -188,24 +188,27 @@ class TenantMoney:
             del self._lines[tenant]
 
 
-@contextmanager
-def keeping_money(supervisor: Supervisor, usd_per_day: float | None, *, is_guest: bool) -> Generator[None]:
-    """Keep the tenants of *supervisor* within *usd_per_day* as long as it runs; a guest does so while it serves.
+def keep_money(supervisor: Supervisor, usd_per_day: float | None) -> None:
+    """Keep the tenants of *supervisor* within *usd_per_day* as long as it runs; no-op if that is `None`.
 
-    No-op if that is `None`. Raise `BadChoice` if the journal cannot keep money.
+    Raise `BadChoice` if the journal cannot keep money.
     """
     if usd_per_day is None:
-        yield
         return
     if not journal_of(supervisor).keeps_money:
         raise BadChoice("usd_per_day", usd_per_day, JOURNAL_WANTED)
-    limits = spending_limit_of(supervisor, TenantMoney).limits
-    limits.append(usd_per_day)
+    spending_limit_of(supervisor, TenantMoney).limits.append(usd_per_day)
+
+
+@contextmanager
+def keeping_money(supervisor: Supervisor, usd_per_day: float | None) -> Generator[None]:
+    """Do as `keep_money` until the `with` is left: for a guest in *supervisor*."""
+    keep_money(supervisor, usd_per_day)
     try:
         yield
     finally:
-        if is_guest:
-            limits.remove(usd_per_day)
+        if usd_per_day is not None:
+            spending_limit_of(supervisor, TenantMoney).limits.remove(usd_per_day)
 
 
 def warn_of_prices(profiles: Iterable[Profile], usd_per_day: float) -> None:

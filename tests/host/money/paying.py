@@ -11,7 +11,7 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from agentrail import SessionSpec, Supervisor, open_supervisor
-from agentrail.host.tenant_money import keeping_money
+from agentrail.host.tenant_money import keep_money
 from agentrail.journals import Balance, Expense, Journal, MemoryJournal, MoneyJournal
 from agentrail.models import Price, Usage
 from agentrail.ports.money import DAY_MS
@@ -56,8 +56,8 @@ def paid(
 async def open_paying(usd: float, journal: Journal | None = None) -> AsyncGenerator[Supervisor]:
     """Open a supervisor whose tenants may spend *usd* a day each."""
     async with open_supervisor(journal=journal or MemoryJournal()) as supervisor:
-        with keeping_money(supervisor, usd, is_guest=False):
-            yield supervisor
+        keep_money(supervisor, usd)
+        yield supervisor
 
 
 async def balance(journal: MoneyJournal, tenant: str = "acme", days: int = 0) -> Balance:
