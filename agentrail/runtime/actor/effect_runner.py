@@ -111,7 +111,7 @@ class EffectRunner:
         self._stream: Stream | None = None
         # Ids of the requests whose streams have not ended; one that was cut may be among them.
         self._requests: tuple[str, ...] = ()
-        self._history: SizedHistory | None = None  # made for the first request whose tenant has a limit
+        self._history: SizedHistory | None = None  # made for the first request under a limit
         self.spending: RequestSpending | None = None  # made for the first request under a limit
         self._calls: dict[str, RunningCall] | None = None
         self._asks: dict[str, RunningAsk] | None = None
@@ -273,14 +273,20 @@ class EffectRunner:
         send: SendRequest = shared.limits.stream
         spending_limit = shared.spending_limit
         if spending_limit is not None and spending_limit.limits and self.state.setup.tenant:
-            if self._history is None:
-                self._history = SizedHistory()
-            send = ReservedRequest(spending_limit, self.state, self._history, code.prices, used, send).stream
+            history = self._sized_history
+            send = ReservedRequest(spending_limit, self.state, history, code.prices, used, send).stream
         if not (self.state.plugins and code.hook_runner.audience(self.state.plugins).limits):
             return send
         if self.spending is None:
-            self.spending = RequestSpending(self.state, code, self._links, self._shared.clock)
+            self.spending = RequestSpending(self.state, code, self._links, shared.clock, self._sized_history)
         return partial(self.spending.stream, send, name, used)
+
+    @property
+    def _sized_history(self) -> SizedHistory:
+        """The history, as all limits of money look at it."""
+        if self._history is None:
+            self._history = SizedHistory()
+        return self._history
 
     async def ask_model(self, name: str, request: ModelRequest, meter: UsageMeter) -> Response:
         """Make a request for the ask or compaction *name*; *meter* counts its chunks, and no event is published."""

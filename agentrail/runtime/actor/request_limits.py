@@ -115,13 +115,15 @@ class RequestSpending:
 
     __slots__ = ("_clock", "_code", "_history", "_links", "_own", "_pending", "closed", "state")
 
-    def __init__(self, state: State, code: SessionCode, links: FamilyLinks, clock: Clock) -> None:
+    def __init__(
+        self, state: State, code: SessionCode, links: FamilyLinks, clock: Clock, history: SizedHistory
+    ) -> None:
         self.state = state
         self._clock = clock
         self.closed = False
         self._code = code
         self._links = links
-        self._history = SizedHistory()
+        self._history = history
         self._own: Purse | None = None
         self._pending: list[tuple[Purse, Reservation]] = []
 

@@ -75,26 +75,26 @@ def are_counted_by_size(messages: Iterable[Message]) -> bool:
 class SizedHistory:
     """Looks once at each message of a session: whether its tokens follow from its characters."""
 
-    __slots__ = ("_known",)
+    __slots__ = ("_counted_history",)
 
     def __init__(self) -> None:
-        self._known = EMPTY_HISTORY  # the last one of which that is so
+        self._counted_history = EMPTY_HISTORY  # the last one of which that is so
 
     def is_counted(self, messages: Sequence[Message]) -> bool:
         """Whether the tokens of *messages* follow from their characters."""
         if not isinstance(messages, History):
             return are_counted_by_size(messages)
-        added = messages.added_to(self._known)
+        added = messages.added_to(self._counted_history)
         if not are_counted_by_size(messages if added is None else added):
             return False
-        self._known = messages
+        self._counted_history = messages
         return True
 
 
-def _most_tokens(
-    request: ModelRequest, window: int | None, is_counted: Callable[[Sequence[Message]], bool]
-) -> tuple[int, tuple[Usage, Usage]]:
-    """Return the most tokens of *request*, and the two ways in which a provider may count them."""
+def _most(
+    request: ModelRequest, window: int | None, prices: PriceBook, is_counted: Callable[[Sequence[Message]], bool]
+) -> tuple[int, list[float | None]]:
+    """Return the most tokens of *request*, and what they cost by each way in which a provider may count them."""
     model_window = window_of(request.model)
     window = model_window if window is None else max(window, model_window or 0)
     input_tokens = output_tokens = most = MAX_TOKENS if window is None else max(window, read_tokens(request))
@@ -104,7 +104,8 @@ def _most_tokens(
         if is_counted(request.messages):
             input_tokens = min(most, read_tokens(request) * CHARS_PER_TOKEN * TOKENS_PER_CHAR + ADDED)
     kinds = (Usage(input_tokens, output_tokens), Usage(input_tokens, output_tokens, cache_write_tokens=input_tokens))
-    return min(most, input_tokens + output_tokens), kinds
+    costs = [prices.priced(request.model, request.options, kind).spent_usd for kind in kinds]
+    return min(most, input_tokens + output_tokens), costs
 
 
 def most_of(
@@ -118,8 +119,7 @@ def most_of(
     An option may set *window* too small, to compact early; then the known window of the model counts. An unknown price
     counts as 0, because without a price a limit of money cannot hold anyway.
     """
-    most, kinds = _most_tokens(request, window, is_counted)
-    costs = (prices.priced(request.model, request.options, kind).cost_usd for kind in kinds)
+    most, costs = _most(request, window, prices, is_counted)
     return Usage(most, cost_usd=max(cost or 0.0 for cost in costs))
 
 
@@ -127,9 +127,8 @@ def most_usd_of(
     request: ModelRequest, window: int | None, prices: PriceBook, is_counted: Callable[[Sequence[Message]], bool]
 ) -> float | None:
     """Return the most US dollars that *request* can cost, as in `most_of`; `None` if a price is not known."""
-    _, kinds = _most_tokens(request, window, is_counted)
-    costs = [prices.priced(request.model, request.options, kind).cost_usd for kind in kinds if not kind.is_nothing]
-    return None if None in costs else max([cost or 0.0 for cost in costs], default=0.0)
+    _, costs = _most(request, window, prices, is_counted)
+    return None if None in costs else max(cost or 0.0 for cost in costs)
 
 
 class Reservation:
