@@ -5,15 +5,18 @@ The rows of what tenants have spent on a day are locked first: so at a server, t
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from hashlib import sha256
 from itertools import groupby
-from typing import Final, cast
+from typing import Final, TypeVar, cast
 
 from agentrail.adapters.journals.sql.sql_dialect import SqlConnection
 from agentrail.adapters.journals.sql.sql_tables import AS_IT_IS, MONEY, as_stored, as_text
 from agentrail.errors import BadRecord
 from agentrail.ports.money import DAY_MS, KEPT_DAYS, Balance, DayMoney, Expense
+
+T = TypeVar("T")
 
 NO_RUN: Final = b""
 """The run in the row of what was spent."""
@@ -46,25 +49,34 @@ class MoneyTable:
 
     def reserve(self, expense: Expense, limit: int) -> Balance:
         """Do as `DayMoney.reserve`."""
-        day, tenant = expense.day, expense.tenant
-        money = self._load(day, tenant)
-        if money is None:
+        stored_expense = expense.but(session_id=_digest(expense.session_id))
+        balance = self._change(expense.day, expense.tenant, lambda money: money.reserve(stored_expense, limit))
+        if balance is None:
             raise BadRecord(expense.session_id, 0, DAMAGED)
-        old_spent, old = money.spent, dict(money.reserved)
-        balance = money.reserve(expense.but(session_id=_digest(expense.session_id)), limit)
-        self._write(day, tenant, old_spent, old, money)
         return balance
 
     def settle(self, costs: Sequence[tuple[Expense, int]]) -> None:
         """Do as `DayMoney.settle` for each expense."""
         for (day, tenant), group in groupby(sorted(costs, key=_day_and_tenant), _day_and_tenant):
-            money = self._load(day, tenant)
-            if money is None:
-                continue  # nothing is left that a cost could change: the tenant pays no request on this day any more
-            old_spent, old = money.spent, dict(money.reserved)
-            for expense, cost in group:
-                money.settle(expense, cost)
-            self._write(day, tenant, old_spent, old, money)
+            # if it is damaged, no cost can change anything: the tenant pays no request on this day any more
+            self._change(day, tenant, partial(_settle_all, tuple(group)))
+
+    def _change(self, day: int, tenant: str, change: Callable[[DayMoney], T]) -> T | None:
+        """Change the money of a tenant on a day, and return what *change* does; `None` if it is damaged."""
+        money = self._load(day, tenant)
+        if money is None:
+            return None
+        old_spent, old = money.spent, dict(money.reserved)
+        result = change(money)
+        key = (day, as_stored(tenant))
+        if money.spent != old_spent:
+            self._db.run(f"update ~money set amount = ? {OF_RUN}", (money.spent, *key, NO_RUN, 0))  # noqa: S608
+        for run, number in old.keys() - money.reserved.keys():
+            self._db.run(f"delete from ~money {OF_RUN}", (*key, as_stored(run), number))  # noqa: S608
+        for expense in [money.reserved[own] for own in money.reserved.keys() - old.keys()]:
+            row = (*key, as_stored(expense.run), expense.number, as_stored(expense.session_id), expense.most)
+            self._db.insert(MONEY, [row])
+        return result
 
     def _lock_row(self, day: int, tenant: str) -> bool:
         """Lock the row of what was spent, and return whether it is there."""
@@ -84,18 +96,10 @@ class MoneyTable:
         ]
         return DayMoney(sum([amount for run, *_, amount in rows if run == NO_RUN]), reserved)
 
-    def _write(
-        self, day: int, tenant: str, old_spent: int, old: dict[tuple[str, int], Expense], money: DayMoney
-    ) -> None:
-        """Write in what *money* differs from what was spent and reserved before."""
-        key = (day, as_stored(tenant))
-        if money.spent != old_spent:
-            self._db.run(f"update ~money set amount = ? {OF_RUN}", (money.spent, *key, NO_RUN, 0))  # noqa: S608
-        for run, number in old.keys() - money.reserved.keys():
-            self._db.run(f"delete from ~money {OF_RUN}", (*key, as_stored(run), number))  # noqa: S608
-        for expense in [money.reserved[own] for own in money.reserved.keys() - old.keys()]:
-            row = (*key, as_stored(expense.run), expense.number, as_stored(expense.session_id), expense.most)
-            self._db.insert(MONEY, [row])
+
+def _settle_all(costs: Sequence[tuple[Expense, int]], money: DayMoney) -> None:
+    for expense, cost in costs:
+        money.settle(expense, cost)
 
 
 def _digest(session_id: str) -> str:
