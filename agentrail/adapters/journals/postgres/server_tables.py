@@ -102,7 +102,7 @@ def add_table(connection: psycopg.Connection[SqlRow], definition: str) -> None:
     """Make a table by its *definition*, unless it is there, in the transaction of *connection*."""
     name = definition.partition("~")[2].split(maxsplit=1)[0]
     if not _has_table(connection, name):
-        _run(connection, LOCK, defined(definition).replace("create table", "create table if not exists", 1))
+        _run(connection, LOCK, defined(definition))
 
 
 def is_unreleased(connection: psycopg.Connection[SqlRow]) -> bool:

@@ -91,7 +91,7 @@ DEFINITIONS: Final = (
 `meta.epoch` is the number of the last claim, in a database that has no sequences.
 """
 
-MONEY_TABLE: Final = """create table ~money (
+MONEY_TABLE: Final = """create table if not exists ~money (
         day NUMBER not null,
         tenant BYTES not null,
         run BYTES not null,

@@ -44,7 +44,7 @@ def defined(statement: str) -> str:
 
 
 TABLES: Final = tuple(map(defined, ALL_DEFINITIONS))
-KNOWN: Final = known_parts((*TABLES, defined(MONEY_TABLE)))
+KNOWN: Final = known_parts((*TABLES, defined(MONEY_TABLE).replace("if not exists ", "")))  # as SQLite keeps it
 
 
 def make_tables(db: sqlite3.Connection) -> None:
