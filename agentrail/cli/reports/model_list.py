@@ -153,7 +153,7 @@ def _models_called(name: str) -> list[KnownModel]:
     if provider not in PROVIDERS or colon:
         problem = f"no model is called {name!r}: a name has a provider before the colon, as in `{USUAL[0]}`"
         raise BadInputError(f"{problem}; {advice(provider, (*PROVIDERS, DEMO), 'there are')}")
-    models = [KnownModel.of(f"{provider}:{known}") for known in sorted(model_names(provider))]
+    models = [KnownModel.of(f"{provider}:{model}") for model in sorted(model_names(provider))]
     if not models:
         raise BadInputError(f"no model of {provider} is known here; its own pages list them, and `--model` takes any")
     return models
